@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Format, lint, layers, sizes, docs, known configurations. clang-tidy reads only the files that differ from $TESSERA_LINT_BASE (default: twenty
+# Format, lint, layers, sizes, codes in tests, docs, known configurations. clang-tidy reads only the files that differ from $TESSERA_LINT_BASE (default: twenty
 # commits ago; files that were only moved are left out), $TESSERA_LINT_MOST of them at most (default: 10); with TESSERA_LINT_ALL=1 every file.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,6 +20,7 @@ step "ruff" "$venv/bin/ruff" check -q python src tools bench tests examples
 step "ruff format" "$venv/bin/ruff" format -q --check python src tools bench tests examples
 step "layers" "$venv/bin/python" tools/check_layers.py
 step "sizes" "$venv/bin/python" tools/check_sizes.py
+step "codes in tests" "$venv/bin/python" tools/check_codes.py
 step "docs in sync" "$venv/bin/python" tools/check_docs.py --binary "$build/bin/tessera"
 step "known configurations in sync" "$venv/bin/python" tools/known_good.py
 

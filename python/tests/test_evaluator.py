@@ -119,6 +119,12 @@ def test_a_graph_that_was_sent_is_known(fresh, folder):
     assert fresh.call("verify", {"handle": second, "candidate": right})["ok"]
 
 
+def test_a_pattern_before_any_graph_is_refused(fresh):
+    with pytest.raises(Refused) as refused:
+        fresh.open(graph={})
+    assert refused.value.diagnostic["code"] == "TS0519"
+
+
 def test_timed_runs_are_checked_again(shared, folder):
     handle = shared.open()
     reply = shared.call(
@@ -152,6 +158,9 @@ def test_wrong_use_is_a_diagnostic(shared, folder):
     with pytest.raises(Refused) as refused:
         shared.call("verify", {"handle": 999, "candidate": few})
     assert refused.value.diagnostic["code"] == "TS0714"
+    with pytest.raises(Refused) as unexpected:
+        shared.call("open", {})
+    assert unexpected.value.diagnostic["code"] == "TS0901" and "KeyError" in unexpected.value.diagnostic["message"]
     missing = shared.call("verify", {"handle": handle, "candidate": {"library": "/nowhere.so", "launch": {"ints": []}}})
     assert not missing["ok"] and "nowhere" in missing["reason"]
 

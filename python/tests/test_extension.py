@@ -65,6 +65,16 @@ def test_a_compiler_ends_whoever_began_it_and_runs_once(tmp_path, monkeypatch):
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
+@pytest.mark.parametrize("compiler, code", [("absent", "TS0320"), ("/bin/false", "TS0321")])
+def test_a_compiler_that_is_none_is_named(tmp_path, monkeypatch, compiler, code):
+    (tmp_path / "x.cpp").write_text("")
+    monkeypatch.setenv("CXX", compiler)
+    monkeypatch.setenv("PATH", "/nowhere" if compiler == "absent" else os.environ["PATH"])
+    monkeypatch.setenv("TESSERA_EXTENSIONS", str(tmp_path / "made"))
+    with pytest.raises(Error, match=code):
+        extension.compiled(tmp_path / "x.cpp", [], [], b"", "nothing")
+
+
 def test_what_cannot_be_registered_says_so_each_time(tmp_path, monkeypatch):
     """A schema that was defined before it fails could not be defined again."""
     library = tmp_path / "kernel.so"

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from fake_models import Turn, serving
@@ -15,7 +16,7 @@ from tessera.common.errors import Error
 from tessera.minds import patience
 from tessera.minds.keys import Secrets, key_of
 from tessera.minds.patience import Patience
-from tessera.minds.provider import Again, Asked, Said, all_providers, provider_of
+from tessera.minds.provider import Again, Asked, Said, all_providers, check_package, provider_of
 
 PYTHON = Path(__file__).resolve().parents[1]
 ASKED = Asked("be brief", "the view", 100)
@@ -137,6 +138,14 @@ def test_providers_by_the_name_of_a_model():
         with pytest.raises(Error) as raised:
             provider_of(*wrong)
         assert raised.value.diagnostic["code"] == "TS0731" and "scripted" in raised.value.diagnostic["expected"]
+
+
+def test_a_provider_without_its_package():
+    provider = SimpleNamespace(NAME="far", PACKAGE="no_such_package_of_models")
+    with pytest.raises(Error, match="TS0732"):
+        check_package(provider)
+    check_package(SimpleNamespace(NAME="near", PACKAGE="json"))
+    check_package(SimpleNamespace(NAME="own", PACKAGE=""))
 
 
 def test_keys(monkeypatch):

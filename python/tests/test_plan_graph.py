@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from composing import mlp_plan
-from tessera.running.plan_graph import build
+from tessera.common.errors import Error
+from tessera.running.plan_graph import build, dtype_of
 from test_library import KV, B, D, H, L, attention, attention_that_writes, value
 
 
@@ -79,3 +80,10 @@ def test_what_a_kernel_is_spared_is_neither_made_nor_fed(library):
     assert spec.inputs[2] == spec.inputs[0] != spec.inputs[1]
     (call,) = (n for n in built.main.graph.nodes if n.target is built.patterns[0].operator.op)
     assert call.args[2] is call.args[0]
+
+
+@pytest.mark.parametrize("name", ["float31", "nn"])
+def test_an_element_type_of_another_torch_is_named(name):
+    assert dtype_of("float32") is torch.float32
+    with pytest.raises(Error, match="TS0213"):
+        dtype_of(name)

@@ -2,14 +2,58 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
+import pytest
 import torch
-from evaluator_client import GRAPH, PATTERN
+from evaluator_client import GRAPH, PATTERN, K, N
+from tessera.common.errors import Error
 from tessera.judging import timing
 from tessera.judging.problem import Kept, Problem
+from tessera.judging.runners import make_runner
 
 
 def problem(kept: Kept | None = None) -> Problem:
     return Problem(GRAPH, PATTERN, "cpu", "fp32", kept)
+
+
+@pytest.mark.parametrize(
+    "given, code",
+    [
+        ({"outputs": ["nobody"]}, "TS0510"),
+        ({"inputs": ["x"]}, "TS0221"),  # the weight is neither made nor given
+    ],
+)
+def test_a_pattern_names_values_of_its_graph(given, code):
+    with pytest.raises(Error, match=code):
+        Problem(GRAPH, PATTERN | given, "cpu", "fp32").dataset("normal", 0)
+
+
+def test_a_result_of_another_shape_than_the_graph_says_is_refused():
+    graph = deepcopy(GRAPH)
+    next(v for v in graph["values"] if v["name"] == "relu")["shape"] = [K, N]
+    with pytest.raises(Error, match="TS0511"):
+        Problem(graph, PATTERN, "cpu", "fp32").dataset("normal", 0)
+
+
+def test_a_reference_without_room_says_so_and_what_was_kept_goes_first(monkeypatch):
+    p = problem(kept := Kept(1 << 30))
+    p.dataset("normal", 0)
+    forgotten = []
+    monkeypatch.setattr(kept, "forget_all", lambda: forgotten.append(True))
+
+    def no_room(*given):
+        raise torch.OutOfMemoryError("no room")
+
+    monkeypatch.setattr(p, "run", no_room)
+    with pytest.raises(Error, match="TS0513"):
+        p.dataset("normal", 1)
+    assert forgotten
+
+
+def test_a_candidate_has_a_library_or_a_call():
+    with pytest.raises(Error, match="TS0512"):
+        make_runner({"label": "neither"}, problem())
 
 
 def test_problems_share_what_may_be_kept_and_those_used_last_stay():

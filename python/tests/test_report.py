@@ -170,7 +170,9 @@ def test_command(tmp_path, capsys):
     source.write_text("{")
     assert main([str(source), str(out)]) == 3
     source.write_text('{"schema": "other/1"}')
-    assert main([str(source), str(out)]) == 3 and "tessera.report/1" in capsys.readouterr().err
+    assert main([str(source), str(out)]) == 3
+    said = capsys.readouterr().err
+    assert "TS0708" in said and "tessera.report/1" in said
     assert main([]) == 3
 
 

@@ -182,6 +182,8 @@ def test_precision():
     assert trace(nn.Linear(4, 4), (torch.randn(2, 4),), precision="tf32")["precision"] == "tf32"
     assert trace(nn.Linear(4, 4), (torch.randn(2, 4),))["precision"] == "tf32"
     assert trace(nn.Linear(4, 4), (torch.randn(2, 4),), precision="fp32")["precision"] == "fp32"
+    with pytest.raises(Error, match="TS0011"):
+        trace(net, (torch.randn(2, 4),), precision="bf61")
 
 
 def test_traces_where_the_older_flags_cannot_be_read():
@@ -211,9 +213,11 @@ def test_graph_module_with_parameters_as_inputs():
     graph = torch.fx.Graph()
     a, w, b = (graph.placeholder(n) for n in ("a", "w", "b"))
     graph.output((graph.call_function(F.relu, (graph.call_function(F.linear, (a, w, b)),)),))
-    traced = trace_graph_module(torch.fx.GraphModule(nn.Module(), graph), [x, net.weight, net.bias])
+    module = torch.fx.GraphModule(nn.Module(), graph)
+    traced = trace_graph_module(module, [x, net.weight, net.bias])
     assert [v["origin"] for v in traced.graph["values"][:3]] == ["user_input", "parameter", "parameter"]
     assert ops(traced.graph) == ["linear", "relu"]
+    assert diagnosed(lambda: trace_graph_module(module, [x, net.weight, 3]))["code"] == "TS0204"
 
 
 def diagnosed(call) -> dict:

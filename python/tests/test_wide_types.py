@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tessera.common.errors import Error
 from tessera.common.wide_types import WRITTEN_OUT
 
 grouped = WRITTEN_OUT[torch.ops.aten._grouped_mm.default]
@@ -51,3 +52,11 @@ def test_a_mixture_of_experts_as_torch_spells_it_is_traced_and_checked():
     assert any("_grouped_mm" in n["op"] for n in held.graph["nodes"])
     reply = check_rewrites(held, held.graph)
     assert (reply["ok"], reply["form"], reply["in_own_types"]) == (True, "fp64", []), reply
+
+
+def test_a_scale_of_the_result_has_no_meaning():
+    a, b, one = torch.randn(4, 8), torch.randn(8, 4), torch.ones(())
+    scaled = WRITTEN_OUT[torch.ops.aten._scaled_mm.default]
+    torch.testing.assert_close(scaled(a, b, one, one), a @ b)
+    with pytest.raises(Error, match="TS0222"):
+        scaled(a, b, one, one, scale_result=one)

@@ -23,6 +23,7 @@ TEST(Arch, FindsByName) {
 TEST(Arch, UnknownNameListsWhatThereIs) {
   auto none = find("sm_90");
   ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, "TS0020");
   EXPECT_NE(none.error().expected.find("sm_90a"), std::string::npos);
   EXPECT_NE(none.error().expected.find("host"), std::string::npos);
   EXPECT_EQ(exit_code(none.error()), Exit::bad_input);

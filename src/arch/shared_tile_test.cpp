@@ -70,6 +70,7 @@ TEST(SharedTile, RefusesWhatWgmmaDoesNotRead) {
   EXPECT_FALSE(shared_tile(Element::bf16, Major::k, SwizzleMode::bytes_128, 64, 32));
   const auto odd = shared_tile(Element::bf16, Major::k, SwizzleMode::bytes_64, 60, 32);
   ASSERT_FALSE(odd);
+  EXPECT_EQ(odd.error().code, "TS0451");
   EXPECT_THAT(odd.error().expected, ::testing::HasSubstr("8 x 32"));
 }
 

@@ -6,7 +6,7 @@
 #include "base/files.h"
 
 #include "attempt/source.h"
-#include "attempt/symptom.h"
+#include "attempt/symptoms.h"
 
 namespace tessera::attempt {
 namespace {
@@ -246,10 +246,10 @@ TEST(Symptom, WhatAGpuOrACompilerSays) {
 }
 
 TEST(Symptom, EveryRowIsWhole) {
-  for (const Symptom* s : symptoms::all()) {
-    for (const std::string_view text : {s->cause, s->where, s->remedy})
-      EXPECT_GT(text.size(), 20U) << s->name;
-    EXPECT_FALSE(s->shows(Verdict{})) << s->name << " is seen where nothing is wrong";
+  for (const Symptom& s : symptoms()) {
+    for (const std::string_view text : {s.cause, s.where, s.remedy})
+      EXPECT_GT(text.size(), 20U) << s.name;
+    EXPECT_FALSE(s.shows(Verdict{})) << s.name << " is seen where nothing is wrong";
   }
 }
 

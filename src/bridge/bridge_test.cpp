@@ -26,8 +26,11 @@ def noisy(p):
     os.system("echo nor this")
     connection.notify("progress", {"step": 1})
     return {}
+def rubbish(p):
+    os.write(connection._writer.fileno(), b"no line of JSON\n")
+    time.sleep(60)
 connection = over_stdio({"echo": lambda p: p, "fail": fail, "die": die, "hang": lambda p: time.sleep(60),
-                         "nested": nested, "noisy": noisy})
+                         "nested": nested, "noisy": noisy, "rubbish": rubbish})
 connection.serve()
 )";
 
@@ -106,6 +109,14 @@ TEST_F(Bridge, HangIsEnded) {
   const auto r = peer->call("hang", Json::object(), seconds(2));
   ASSERT_FALSE(r);
   EXPECT_EQ(r.error().code, "TS0703");
+  EXPECT_FALSE(peer->alive());
+}
+
+TEST_F(Bridge, WhatIsNoMessageEndsIt) {
+  const auto r = peer->call("rubbish", Json::object(), seconds(30));
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().code, "TS0704");
+  EXPECT_EQ(r.error().found, "no line of JSON");
   EXPECT_FALSE(peer->alive());
 }
 

@@ -224,6 +224,17 @@ TEST(Plan, OrdersKernelsAndLeftoverAndNamesReasons) {
   EXPECT_EQ(j.at("leftover")[0].at("reason"), "too small");
 }
 
+TEST(Plan, KernelsThatWaitForThemselvesAreOurFault) {
+  Builder b;
+  const ValueId x = b.input("x");
+  const ValueId a = b.relu("a", x);
+  const ValueId between = b.relu("between", a);
+  const ValueId c = b.relu("c", between);
+  b.g.outputs = {c};
+  const auto p = b.pattern("p", {"a", "c"}, {x, between}, {a, c});
+  EXPECT_EQ(make_plan(b.g, {{.pattern = &p, .winner = built()}}, {}, {}).error().code, "TS0902");
+}
+
 TEST(Plan, WithoutALeftoverItIsOfItsKernelsKind) {
   Builder b;
   const ValueId x = b.input("x");

@@ -87,6 +87,11 @@ struct Bad {
   const char *marked, *told;
 };
 const Bad bad[] = {
+    {"        issue(\"setmaxnreg.dec\", 40)\n",
+     "        if K < 64:\n            issue(\"setmaxnreg.dec\", 40)\n", 1,
+     "issue(\"setmaxnreg.dec\", 40)",
+     "TS0819: could not decide whether all warps of a role change registers | expected setmaxnreg "
+     "in the role's own body | help: move it out of branches and loops"},
     {"threads=256", "threads=250", 1, "product",
      "TS0818: a block has no such number of threads | expected a multiple of 32, at most 1024 | "
      "found 250"},

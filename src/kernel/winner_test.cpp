@@ -70,7 +70,7 @@ TEST(Winner, WithoutARealizerItIsNone) {
   for (const char* text : {"7", "{}", R"({"candidate": {}})", R"({"candidate": []})"}) {
     const auto back = winner_from_json(parse_json(text));
     ASSERT_FALSE(back) << text;
-    EXPECT_EQ(back.error().name, "registry.bad_candidate_record") << text;
+    EXPECT_EQ(back.error().code, "TS0610") << text;
   }
 }
 

@@ -316,10 +316,10 @@ TEST(LowerRefuses, ComputesBeyondTheArray) {
     return refused(b);
   };
   EXPECT_EQ(code_of(0, Layout(4, 1), 0), "accepted");
-  EXPECT_EQ(code_of(1, Layout(4, 1), 0), bad_slice.id);
-  EXPECT_EQ(code_of(0, Layout(4, 2), 0), bad_slice.id);
-  EXPECT_EQ(code_of(0, Layout(2, 1), 0), bad_argument.id);
-  EXPECT_EQ(code_of(0, Layout(4, 1), 1), bad_argument.id);
+  EXPECT_EQ(code_of(1, Layout(4, 1), 0), "TS0854");
+  EXPECT_EQ(code_of(0, Layout(4, 2), 0), "TS0854");
+  EXPECT_EQ(code_of(0, Layout(2, 1), 0), "TS0853");
+  EXPECT_EQ(code_of(0, Layout(4, 1), 1), "TS0853");
 }
 
 TEST(LowerRefuses, PlacesWithOtherCoordinates) {
@@ -356,7 +356,7 @@ TEST(LowerRefuses, IntegersWithoutBounds) {
 TEST(LowerRefuses, MoreSharedMemoryThanThereIs) {
   const Result<CudaSource> s = lower(*core::testing::gemm({.stages = 6}));
   ASSERT_FALSE(s);
-  EXPECT_EQ(s.error().code, bad_launch.id);
+  EXPECT_EQ(s.error().code, "TS0855");
   EXPECT_THAT(s.error().message, HasSubstr("bytes of shared memory"));
 }
 

@@ -14,7 +14,7 @@
 #include "toolchain/flags.h"
 #include "toolchain/machine.h"
 
-#include "attempt/symptom.h"
+#include "attempt/symptoms.h"
 #include "sandbox/sandbox.h"
 
 namespace tessera::pipeline {

@@ -6,12 +6,14 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include "realize/common/tile_candidates.h"
 #include "realize/realize.h"
 #include "realize/testing/compile.h"
 #include "realize/testing/disassembly.h"
 #include "rules/attention.h"
 #include "rules/pointwise.h"
 #include "rules/row_norm.h"
+#include "tile/build/rows.h"
 
 #include "tessera/kernel.h"
 
@@ -207,6 +209,26 @@ TEST(TileRow, RefusesAKindThatItDoesNotKnow) {
   EXPECT_THAT(to_text(space.error()), HasSubstr("sparsemax"));
 }
 
+TEST(TileRealizers, RefuseAPatternWithoutTheirBody) {
+  Case c = layer_norm(4, 8);
+  c.pattern.body = nullptr;
+  for (const auto& [name, code] : {std::pair{"tile_row", "TS0441"},
+                                   {"tile_pointwise", "TS0442"},
+                                   {"tile_attention", "TS0443"},
+                                   {"library_linear", "TS0432"}})
+    EXPECT_EQ(space_of(c, name, "host").error().code, code) << name;
+}
+
+TEST(TileRealizers, SayThatThereIsNoSchedule) {
+  const auto build = [](const tile::build::RowConfig&) -> Result<tile::Program> {
+    return tile::Program{};
+  };
+  const Result<Space> none =
+      tile_space("tile_row", std::vector<tile::build::RowConfig>{}, **arch::find("host"), build);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, "TS0440");
+}
+
 /// Rotary embedding of x [heads, tokens, 2 * half]: two groups that write the halves of one output.
 Case rotary(int64_t heads, int64_t tokens, int64_t half) {
   const Shape whole = {heads, tokens, 2 * half}, part = {heads, tokens, half};
@@ -295,6 +317,7 @@ TEST(TilePointwise, ReductionsOnHost) {
   }
   const Result<Space> refused = space_of(reduction("prod", 1), "tile_pointwise", "host");
   ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, "TS0442");
   EXPECT_THAT(to_text(refused.error()), HasSubstr("prod"));
 }
 

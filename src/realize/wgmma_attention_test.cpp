@@ -330,7 +330,7 @@ TEST(WgmmaAttention, SaysThatItTakesNoMask) {
     b.mask->shape = {1, 32, 2048, 2048};
     b.mask->strides = {0, 0, 2048, 1};
   }));
-  EXPECT_THAT(text, HasSubstr("a mask tensor"));
+  EXPECT_THAT(text, HasSubstr("[TS0447]: a mask tensor"));
   EXPECT_THAT(text, HasSubstr("causal or full attention"));
 }
 

@@ -262,7 +262,7 @@ void expect_full_disk_is_survived(const fs::path& file, const std::function<void
         if (::write(pipe[1], &i, sizeof i) != sizeof i) return 2;
         continue;
       }
-      if (stored.error().name != "store.disk_full" || stored.error().helps.empty()) {
+      if (stored.error().code != "TS0622" || stored.error().helps.empty()) {
         fmt::print(stderr, "{}", to_text(stored.error()));
         return 3;
       }
@@ -310,7 +310,7 @@ TEST_F(DamageTest, OpeningOnAFullDiskSaysWhatToDo) {
   std::ofstream(disk / "ballast") << std::string(2 << 20, 'x');
   const auto refused = Registry::open(disk / "registry.sqlite");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().name, "store.disk_full") << to_text(refused.error());
+  EXPECT_EQ(refused.error().code, "TS0622") << to_text(refused.error());
   ::umount(disk.c_str());
 }
 
@@ -322,7 +322,7 @@ TEST_F(DamageTest, ReadOnlyPlaceSaysWhatToDo) {
     const int status = in_child([&] {
       if (::getuid() == 0 && ::setuid(65534) != 0) return 1;
       const auto refused = Registry::open(place);
-      if (refused || refused.error().name != "store.read_only") return 2;
+      if (refused || refused.error().code != "TS0623") return 2;
       return refused.error().helps.at(0).find("TESSERA_HOME") == std::string::npos ? 3 : 0;
     });
     EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0) << place;

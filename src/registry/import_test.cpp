@@ -207,7 +207,7 @@ TEST_F(ImportTest, AFileThatTesseraDidNotWriteIsRefusedWhole) {
     m.change(file["entries"][1]);
     const auto refused = registry->import_entries(file, "theirs.json");
     ASSERT_FALSE(refused) << m.name;
-    EXPECT_EQ(refused.error().name, "registry.bad_field") << m.name;
+    EXPECT_EQ(refused.error().code, "TS0639") << m.name;
     EXPECT_THAT(refused.error().found, HasSubstr(m.found)) << m.name;
     EXPECT_THAT(refused.error().message, HasSubstr("entry 2")) << m.name;
     EXPECT_EQ(registry->list("")->size(), 0u) << m.name;
@@ -220,11 +220,11 @@ TEST_F(ImportTest, WhatIsNoExportIsRefused) {
                            R"({"schema":"tessera.registry/2","entries":{}})"}) {
     const auto refused = registry->import_entries(parse_json(text), "f");
     ASSERT_FALSE(refused) << text;
-    EXPECT_EQ(refused.error().name, "registry.bad_import") << text;
+    EXPECT_EQ(refused.error().code, "TS0637") << text;
   }
   for (const char* text : {"3", "[]", "null", "\"x\""}) {
     const Json file = {{"schema", "tessera.registry/2"}, {"entries", {parse_json(text)}}};
-    EXPECT_EQ(registry->import_entries(file, "f").error().name, "registry.bad_field") << text;
+    EXPECT_EQ(registry->import_entries(file, "f").error().code, "TS0639") << text;
   }
 }
 

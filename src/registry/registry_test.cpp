@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 
 #include "base/files.h"
 #include "registry/rank.h"
+#include "registry/tables.h"
 
 namespace tessera::registry {
 namespace {
@@ -172,6 +174,39 @@ TEST_F(RegistryTest, BetterWinsAndFailuresAreKept) {
   EXPECT_EQ(held.negative[1]["reason"], "hang");
 }
 
+TEST_F(RegistryTest, AHashIsShownByAsManyDigitsAsTellItApart) {
+  std::map<char, int> entries;  // by the hash's first digit
+  for (int64_t m = 1; m <= 17; ++m) {
+    ASSERT_TRUE(registry->store(accepted(m, 64, 64, 1)));
+    ++entries[key(m, 64, 64).hash()[0]];
+  }
+  for (const auto& [digit, n] : entries) {
+    const Result<Entry> shown = registry->show(std::string(1, digit));
+    EXPECT_EQ(shown.has_value(), n == 1) << digit;
+    if (!shown) {
+      EXPECT_EQ(shown.error().code, "TS0635");
+    }
+  }
+}
+
+TEST_F(RegistryTest, AnEntryThatIsNotWholeIsNotRead) {
+  const Json whole = to_json(accepted(512, 512, 512, 0.5));
+  ASSERT_TRUE(entry_from_json(whole));
+  const std::map<std::string, Json> wrong = {{"status", "unsure"}, {"rule", 3}};
+  for (const auto& [field, value] : wrong) {
+    Json broken = whole;
+    broken[field] = value;
+    EXPECT_EQ(entry_from_json(broken).error().code, "TS0631") << field;
+  }
+}
+
+TEST_F(RegistryTest, ARecordOfALaterVersionIsNotApplied) {
+  auto db = store::Database::open(folder.path() / "x.sqlite");
+  ASSERT_TRUE(db && store::migrate(*db, migrations()));
+  ASSERT_TRUE(registry::apply(*db, entry_record(accepted(512, 512, 512, 0.5))));
+  EXPECT_EQ(registry::apply(*db, {{"what", "to come"}}).error().code, "TS0633");
+}
+
 TEST_F(RegistryTest, ListShowPrune) {
   ASSERT_TRUE(registry->store(accepted(512, 512, 512, 0.5)));
   ASSERT_TRUE(registry->store(failed(64, 64, 64, "x")));
@@ -179,13 +214,13 @@ TEST_F(RegistryTest, ListShowPrune) {
   EXPECT_EQ(registry->list("status=failed gemm")->size(), 1u);
   EXPECT_EQ(registry->list("512x512")->size(), 1u);
   EXPECT_EQ(registry->list("nothing-like-this")->size(), 0u);
-  EXPECT_EQ(registry->list("color=red").error().name, "registry.bad_filter");
+  EXPECT_EQ(registry->list("color=red").error().code, "TS0632");
   const std::string hash = key(64, 64, 64).hash();
   EXPECT_EQ(registry->show(hash.substr(0, 12))->status(), "failed");
-  EXPECT_EQ(registry->show("zz").error().name, "registry.no_entry");
+  EXPECT_EQ(registry->show("zz").error().code, "TS0634");
   EXPECT_EQ(registry->prune("older:1000000d").value(), 0);
-  EXPECT_EQ(registry->prune("rubbish").error().name, "registry.bad_prune");
-  EXPECT_EQ(registry->prune("older:soon").error().name, "registry.bad_prune");
+  EXPECT_EQ(registry->prune("rubbish").error().code, "TS0636");
+  EXPECT_EQ(registry->prune("older:soon").error().code, "TS0636");
   EXPECT_EQ(registry->prune("failed").value(), 1);
   EXPECT_EQ(registry->prune("stale").value(), 0);
   EXPECT_EQ(registry->prune("stale:nvcc13").value(), 0);

@@ -61,9 +61,8 @@ bool one_turn_less(Kernel& k) {
   });
 }
 
-constexpr std::string_view R = race.id, P = no_proxy_fence.id, U = uninitialized.id, S = stuck.id,
-                           B = bad_barrier.id, F = registers_in_flight.id, O = bad_output.id,
-                           E = early_exit.id;
+constexpr std::string_view R = "TS0840", P = "TS0841", U = "TS0842", S = "TS0844", B = "TS0845",
+                           F = "TS0846", O = "TS0847", E = "TS0848";
 
 std::function<bool(Kernel&)> dropped(std::string_view form, std::string_view storage = "",
                                      int nth = 0) {

@@ -114,11 +114,11 @@ TEST(SimulateProtocol, EveryScheduleMeansSeveralRuns) {
 }
 
 TEST(SimulateProtocol, BugsOfTheRing) {
-  EXPECT_EQ(verdict({.waits_full = false}), uninitialized.id);
-  EXPECT_EQ(verdict({.waits_empty = false}), race.id);
-  EXPECT_EQ(verdict({.producer_parity = 0}), stuck.id);
-  EXPECT_EQ(verdict({.empty_count = 2}), stuck.id);
-  EXPECT_EQ(verdict({.release_behind = -1}), race.id);
+  EXPECT_EQ(verdict({.waits_full = false}), "TS0842");
+  EXPECT_EQ(verdict({.waits_empty = false}), "TS0840");
+  EXPECT_EQ(verdict({.producer_parity = 0}), "TS0844");
+  EXPECT_EQ(verdict({.empty_count = 2}), "TS0844");
+  EXPECT_EQ(verdict({.release_behind = -1}), "TS0840");
   EXPECT_NE(verdict({.stages = 1, .trips = 4, .flips = false}), "");
 }
 
@@ -174,7 +174,7 @@ TEST(SimulateProtocol, AWaitThatIsLappedByAParity) {
   ASSERT_TRUE(s) << to_text(s.error());
   const Exploration e = s->explore(1000);
   ASSERT_FALSE(e.last.findings.empty());
-  EXPECT_EQ(e.last.findings.front().code, bad_barrier.id) << to_text(e.last.findings.front());
+  EXPECT_EQ(e.last.findings.front().code, "TS0845") << to_text(e.last.findings.front());
 }
 
 }  // namespace

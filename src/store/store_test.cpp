@@ -45,6 +45,7 @@ TEST(Database, AFailedTransactionLeavesNothing) {
     return db->execute("INSERT INTO t VALUES(1)");
   });
   ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().code, "TS0960");
   EXPECT_EQ(count(*db), 0);
   EXPECT_TRUE(db->transaction([&] { return db->execute("INSERT INTO t VALUES(1)"); }));
   EXPECT_EQ(count(*db), 1);
@@ -57,7 +58,7 @@ TEST(Database, ALockedFileIsBusyAfterTheTimeout) {
   ASSERT_TRUE(first->execute("CREATE TABLE t(a); BEGIN IMMEDIATE"));
   const Status refused = second->execute("INSERT INTO t VALUES(1)");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().name, "store.busy");
+  EXPECT_EQ(refused.error().code, "TS0624");
   ASSERT_TRUE(first->execute("COMMIT"));
   EXPECT_TRUE(second->execute("INSERT INTO t VALUES(1)"));
 }
@@ -67,7 +68,7 @@ TEST(Database, RubbishIsCorrupt) {
   std::ofstream(folder.path() / "x.db") << std::string(8192, 'z');
   const auto refused = Database::open(folder.path() / "x.db");
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().name, "store.corrupt");
+  EXPECT_EQ(refused.error().code, "TS0625");
   EXPECT_FALSE(refused.error().helps.empty());
 }
 
@@ -75,7 +76,7 @@ TEST(Database, AFolderInThePlaceOfTheFileIsAnError) {
   TemporaryFolder folder;
   const auto refused = Database::open(folder.path());
   ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().name, "store.cannot_open");
+  EXPECT_EQ(refused.error().code, "TS0621");
 }
 
 constexpr std::array<Migration, 2> two{
@@ -95,7 +96,7 @@ TEST(Migrate, AppliesWhatIsMissingOnce) {
   EXPECT_EQ(count(*db), 2);
   const Status older = migrate(*db, std::span(two).first(1));
   ASSERT_FALSE(older);
-  EXPECT_EQ(older.error().name, "store.newer_schema");
+  EXPECT_EQ(older.error().code, "TS0626");
 }
 
 TEST(Migrate, AFailedStepIsNotNoted) {
@@ -136,6 +137,13 @@ TEST(Journal, SkipsTornAndFlippedLines) {
   EXPECT_EQ(read_records(file)->records.size(), 1u);
 }
 
+TEST(Journal, AFolderInThePlaceOfTheFileIsAnError) {
+  TemporaryFolder folder;
+  const auto refused = append_records(folder.path(), std::vector<Json>(1, numbered(1)));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, "TS0627");
+}
+
 TEST(FileLock, ExclusiveWaitsForTheOthers) {
   TemporaryFolder folder;
   auto a = FileLock::shared(folder.path() / "l");
@@ -144,7 +152,7 @@ TEST(FileLock, ExclusiveWaitsForTheOthers) {
     ASSERT_TRUE(a && b);
     const Status refused = a->exclusive(30ms);
     ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().name, "store.busy");
+    EXPECT_EQ(refused.error().code, "TS0624");
   }
   EXPECT_TRUE(a->exclusive(30ms));
   EXPECT_TRUE(a->share());

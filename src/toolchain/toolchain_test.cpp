@@ -115,6 +115,17 @@ TEST(Build, MissingCompilerSaysWhatToDo) {
   EXPECT_FALSE(r.error().helps.empty());
 }
 
+TEST(Build, MissingHeadersOfCutlassAreNamed) {
+  const TemporaryFolder cache;
+  Toolchain t = host_tools();
+  t.cutlass.clear();
+  Source s = host_source(simple);
+  s.cutlass = true;
+  const auto r = build(t, s, cache.path(), seconds(60));
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().code, "TS0302");
+}
+
 TEST(Build, UnwritableCacheIsADiagnostic) {
   const auto r = build(host_tools(), host_source(simple), "/proc/no-such-place", seconds(60));
   ASSERT_FALSE(r);

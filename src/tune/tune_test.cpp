@@ -313,7 +313,7 @@ TEST(Budget, ByEffort) {
   EXPECT_GE(budget_for("default")->builds, 30);
   EXPECT_LT(budget_for("quick")->seconds, budget_for("default")->seconds);
   EXPECT_EQ(budget_for("max")->builds, 0);
-  EXPECT_FALSE(budget_for("hard"));
+  EXPECT_EQ(budget_for("hard").error().code, "TS0012");
 }
 
 TEST(Outcome, NamesRoundTrip) {

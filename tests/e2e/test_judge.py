@@ -137,6 +137,13 @@ def test_what_cannot_be_judged_is_refused_with_what_to_do(home, tmp_path):
     drops.write_text(source.replace("self.linear(x))", "nn.functional.dropout(self.linear(x), 0.5))"))
     done = tessera(home, "judge", drops, "--peers", "eager")
     assert done.returncode != 0 and json.loads(done.stdout or done.stderr)["code"] == "TS0540"
+    turns = tmp_path / "turns.py"  # every second module that is made is another
+    made = source.replace("outer)\n\n", "outer)\n        MADE.append(self)\n\n")
+    made = made.replace("self.linear(x))", "[torch.sin, torch.tanh][len(MADE) % 2](self.linear(x)))")
+    assert made.count("MADE") == 2
+    turns.write_text(made + "\n\nMADE = []\n")
+    done = tessera(home, "judge", turns, "--peers", "eager")
+    assert done.returncode != 0 and json.loads(done.stdout or done.stderr)["code"] == "TS0541"
     done = tessera(home, "judge", FOLDER / "honest", "--peers", "eager")
     assert done.returncode == 3 and json.loads(done.stdout or done.stderr)["code"] == "TS0072"
 

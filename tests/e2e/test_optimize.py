@@ -92,6 +92,18 @@ def test_synthesized_kernels_in_their_places(first, optimize, home):
     assert rules == {"attention", "pointwise", "row_norm"}, report["patterns"]
 
 
+def test_a_page_that_cannot_be_written_is_a_warning(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.relu(x) + 1\n"
+        "\n\ndef get_inputs():\n    return [torch.randn(64, 64)]\n"
+    )
+    (tmp_path / "out/report.html").mkdir(parents=True)
+    options = ("--seconds", "1", "--peers", "eager", "--leftover", "eager", "-o", "out")
+    done = tessera(tmp_path, "optimize", "model.py", *options)
+    assert done.returncode == 0 and '"TS0710"' in done.stderr, done.stderr
+    assert json.loads((tmp_path / "out/report.json").read_text())["schema"] == "tessera.report/1"
+
+
 @pytest.mark.skipif(not os.environ.get("TESSERA_TEST_ALL"), reason="two searches: under TESSERA_TEST_ALL=1")
 def test_other_sizes(first, home):
     """Optimized again and verified at two other sizes, where the effort is not the least; kept for the next run."""

@@ -83,7 +83,7 @@ def test_a_custom_op_of_one_type_stays_and_the_rest_is_optimized():
             return super().forward(torch.ops.tessera_tests.float_gelu(x))
 
     module, x = Custom().eval(), torch.randn(64, 256)
-    with pytest.warns(UserWarning, match=r"do not know fp64(.|\n)*float_gelu"):
+    with pytest.warns(UserWarning, match=r"TS0505(.|\n)*do not know fp64(.|\n)*float_gelu"):
         fast = tessera.optimize(module, x, **OPTIONS)
     with torch.no_grad():
         torch.testing.assert_close(fast(x), module(x), rtol=1e-4, atol=1e-5)

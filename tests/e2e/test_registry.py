@@ -156,23 +156,39 @@ def test_configurations_that_nobody_offers_are_left_aside(theirs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text",
+    "text, code",
     [
-        "[" * 100000,
-        '{"schema": "tessera.registry/2", "entries": ' + "[" * 5000 + "]" * 5000 + "}",
-        '{"schema": 7}',
-        '{"schema": "tessera.registry/2", "entries": [{"key": 1e999}]}',
-        '{"schema": "tessera.registry/2", "entries": [{}]}',
-        "rm -rf /",
-        "",
+        ("[" * 100000, "TS0045"),
+        ('{"schema": "tessera.registry/2", "entries": ' + "[" * 5000 + "]" * 5000 + "}", "TS0045"),
+        ('{"schema": 7}', "TS0637"),
+        ('{"schema": "tessera.registry/2", "entries": [{"key": 1e999}]}', "TS0045"),
+        ('{"schema": "tessera.registry/2", "entries": [{}]}', "TS0639"),
+        ("rm -rf /", "TS0045"),
+        ("", "TS0045"),
     ],
     ids=["unclosed", "deep", "wrong type", "huge number", "empty entry", "no json", "empty"],
 )
-def test_malformed_files_are_refused(tmp_path, text):
+def test_malformed_files_are_refused(tmp_path, text, code):
     (tmp_path / "given.json").write_text(text)
     done = tessera(tmp_path, "registry", "import", tmp_path / "given.json")
     assert done.returncode == 3, (done.returncode, done.stdout, done.stderr)
+    assert json.loads(done.stdout or done.stderr)["code"] == code
     assert not entries(tmp_path)
+
+
+def test_an_action_that_needs_to_know_what_says_so(tmp_path):
+    done = tessera(tmp_path, "registry", "show")
+    assert done.returncode == 3 and json.loads(done.stdout or done.stderr)["code"] == "TS0044"
+
+
+def test_a_damaged_registry_is_mended_and_kept(tmp_path):
+    assert tessera(tmp_path, "registry", "list").returncode == 0
+    (tmp_path / "registry.sqlite").write_bytes(b"z" * 8192)
+    done = tessera(tmp_path, "registry", "list")
+    assert done.returncode == 0 and '"TS0638"' in done.stderr, done.stderr
+    (damaged,) = tmp_path.glob("registry.sqlite.damaged-*")
+    assert damaged.read_bytes() == b"z" * 8192
+    assert "TS0638" not in tessera(tmp_path, "registry", "list").stderr
 
 
 def test_quotes_are_refused(theirs, tmp_path):

@@ -79,6 +79,7 @@ def test_an_escape_is_refused_and_named(home, skeleton, name):
     text = text[:at] + inside.format(**names) + text[at:]
     verdict = judged(home, text)
     assert verdict["failure"] == "forbidden", verdict
+    assert ("TS0327" in [d["code"] for d in verdict["diagnostics"]]) == (gate == "build"), verdict
     assert verdict["reached"] == gate and verdict["cause"].startswith(cause.format(**names)), verdict
     assert verdict["advice"][0]["symptom"] == "it tried what the sandbox does not allow"
     assert not (home / "beside").exists()

@@ -74,6 +74,18 @@ def test_what_is_moved_joined_and_scanned_is_right_and_what_is_missing_is_named(
     assert made["missing"] == ["aten.cumsum"], "along the dim that a scalar does not have there is no loop"
 
 
+def test_a_tensor_that_no_skeleton_loads_is_named(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return torch.cumsum(x, 1) * 2\n"
+        "\n\ndef get_inputs():\n    return [torch.zeros(4, 8, dtype=torch.uint8)]\n"
+    )
+    (tmp_path / "rows.json").write_text('{"proposals": [{"name": "one", "nodes": ["cumsum", "mul"], "rationale": ""}]}')
+    found = json.loads(tessera(tmp_path, "discover", "model.py", "--propose", "rows.json").stdout)
+    done = tessera(tmp_path, "try", "model.py", found["proposals"][0]["pattern"], "--skeleton")
+    d = json.loads(done.stdout or done.stderr)
+    assert done.returncode == 3 and d["code"] == "TS0053" and "uint8" in d["message"], d
+
+
 WINDOWS = """
 import torch
 from torch.nn import functional as F

@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from core import BINARY, SMALL, refused, tessera
+from core import BINARY, ROOT, SMALL, environment, refused, tessera
 
 MODULE = """
 import torch
@@ -199,3 +200,50 @@ def test_an_unknown_option_names_the_nearest(home, option, near):
     assert status == 3 and d["code"] == "TS0041" and f"did you mean `{near}`?" in d["help"], d
     plain = subprocess.run([BINARY, "optimize", "x.py", option, "bf16"], capture_output=True, text=True, check=False)
     assert plain.returncode == 3 and f"did you mean `{near}`" in plain.stderr
+
+
+def test_a_folder_for_tools_that_is_none(home):
+    done = tessera(home, "mcp", "--root", home / "absent")
+    assert done.returncode == 3 and json.loads(done.stdout or done.stderr)["code"] == "TS0056"
+
+
+def test_tools_without_their_package(home):
+    without = (
+        "import runpy, sys\nsys.modules['mcp'] = None\nrunpy.run_module('tessera.mcp_server', run_name='__main__')"
+    )
+    env = environment(home, PYTHONPATH=str(ROOT / "python"))
+    done = subprocess.run([sys.executable, "-c", without, "{}"], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 3 and done.stderr.startswith("error[TS0716]: ") and "-m pip install" in done.stderr
+
+
+def served(home, method: str, params: dict) -> dict:
+    """The error that the engine answers to the package."""
+    done = subprocess.run(
+        [BINARY, "serve"],
+        input=json.dumps({"id": 1, "method": method, "params": params}) + "\n",
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return json.loads(done.stdout.splitlines()[-1])["error"]
+
+
+def test_a_method_that_nobody_answers(home):
+    assert served(home, "no_such", {})["code"] == "TS0720"
+
+
+def test_a_gpu_that_is_too_old(home):
+    of_pascal = {"device": "cuda:0", "meta": {"capability": [6, 1]}}
+    graph = {"schema": "tessera.graph/1", "name": "old", "precision": "fp32", "values": [], "inputs": [], "nodes": []}
+    d = served(home, "optimize", {"graph": graph | of_pascal | {"outputs": []}})
+    assert d["code"] == "TS0024" and "6.1" in d["message"] and "--arch host" in d["help"][0], d
+
+
+def test_an_answer_that_cannot_be_written(home):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [BINARY, "explain", "TS0202"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+        )
+    assert done.returncode == 3 and done.stderr.startswith("error[TS0030]: "), done.stderr

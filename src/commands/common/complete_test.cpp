@@ -49,35 +49,33 @@ TEST(Complete, TakesTextsAndTypedValuesAlike) {
 
 std::string refusal(const Json& arguments) {
   const auto r = complete(command, arguments);
-  return r ? "" : r.error().name + ": " + (r.error().helps.empty() ? "" : r.error().helps[0]);
+  return r ? "" : r.error().code + ": " + (r.error().helps.empty() ? "" : r.error().helps[0]);
 }
 
 TEST(Complete, NamesTheNearestRightWord) {
-  EXPECT_EQ(refusal({{"model", "m"}, {"efort", "max"}}),
-            "input.unknown_argument: did you mean `effort`?");
-  EXPECT_EQ(refusal({{"model", "m"}, {"effort", "quik"}}),
-            "input.bad_argument: did you mean `quick`?");
+  EXPECT_EQ(refusal({{"model", "m"}, {"efort", "max"}}), "TS0041: did you mean `effort`?");
+  EXPECT_EQ(refusal({{"model", "m"}, {"effort", "quik"}}), "TS0043: did you mean `quick`?");
 }
 
 TEST(Complete, FiguresAreWithinTheirBounds) {
-  EXPECT_EQ(refusal({{"model", "m"}, {"seconds", -3}}), "input.negative_option: ");
-  EXPECT_EQ(refusal({{"model", "m"}, {"seconds", "nan"}}), "input.negative_option: ");
-  EXPECT_EQ(refusal({{"model", "m"}, {"jobs", "-1"}}), "input.negative_option: ");
+  EXPECT_EQ(refusal({{"model", "m"}, {"seconds", -3}}), "TS0046: ");
+  EXPECT_EQ(refusal({{"model", "m"}, {"seconds", "nan"}}), "TS0046: ");
+  EXPECT_EQ(refusal({{"model", "m"}, {"jobs", "-1"}}), "TS0046: ");
   for (const Json& wrong : {Json{2, 1}, Json{1, 1}, Json{0, 1}, Json{-1}, Json("1,nan")})
-    EXPECT_EQ(refusal({{"model", "m"}, {"moments", wrong}}), "input.bad_checkpoints: ") << wrong;
-  EXPECT_EQ(refusal({{"model", "m"}, {"moments", "1,soon"}}), "input.bad_argument: ");
+    EXPECT_EQ(refusal({{"model", "m"}, {"moments", wrong}}), "TS0047: ") << wrong;
+  EXPECT_EQ(refusal({{"model", "m"}, {"moments", "1,soon"}}), "TS0043: ");
   EXPECT_EQ(complete(command, {{"model", "m"}, {"moments", "1, 2.5"}}).value()["moments"],
             Json({1, 2.5}));
 }
 
 TEST(Complete, RefusesWrongTypesAndMissingOnes) {
-  EXPECT_EQ(refusal({{"effort", "max"}}), "input.missing_argument: see `tessera try --help`");
+  EXPECT_EQ(refusal({{"effort", "max"}}), "TS0042: see `tessera try --help`");
   for (const Json& wrong : {Json{{"jobs", "three"}}, Json{{"jobs", 1.5}}, Json{{"jobs", "3x"}},
                             Json{{"seconds", "soon"}}, Json{{"retune", "maybe"}},
                             Json{{"peers", {1}}}, Json{{"cache", 3}}}) {
     Json arguments = {{"model", "m"}};
     arguments.update(wrong);
-    EXPECT_EQ(refusal(arguments), "input.bad_argument: ") << wrong;
+    EXPECT_EQ(refusal(arguments), "TS0043: ") << wrong;
   }
   EXPECT_FALSE(complete(command, Json::array({1})));
 }

@@ -28,7 +28,7 @@ TEST(OptionsOfAProgram, AnUnknownOneIsRefusedWithItsNearest) {
   EXPECT_THAT(helps({{"leftover", "induktor"}}), HasSubstr("`inductor`"));
   EXPECT_THAT(helps({{"peers", {"eagr"}}}), HasSubstr("`eager`"));
   EXPECT_EQ(options_of_program({{"spent", -1}}).error().name, "input.negative_option");
-  EXPECT_EQ(options_of_program({{"checkpoints", {30, 15}}}).error().name, "input.bad_checkpoints");
+  EXPECT_EQ(options_of_program({{"checkpoints", {30, 15}}}).error().code, "TS0047");
 }
 
 }  // namespace

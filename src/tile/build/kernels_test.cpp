@@ -76,6 +76,9 @@ TEST(Pointwise, JudgeFindsWhatAProgramDoesWrong) {
   Program twice = pointwise(p, {}, Target::host).value();
   EXPECT_EQ(interpret(twice, inputs_of(p.tensors)).error().code, "TS0422");
   p.outputs = {{1, {8, 1}, 0}};
+  Program beyond = pointwise(p, {}, Target::host).value();
+  beyond.tensors[0].shape[0] = 3;  // the view reaches a row further
+  EXPECT_EQ(interpret(beyond, inputs_of(beyond.tensors)).error().code, "TS0420");
   p.operands = {{1, {8, 1}, 0}};  // reads the output
   EXPECT_EQ(interpret(pointwise(p, {}, Target::host).value(), inputs_of(p.tensors)).error().code,
             "TS0421");

@@ -1,8 +1,8 @@
 // Diagnosis as data: a symptom that a verdict shows, what it comes from, where to look, what to do.
-// One row a file of symptoms/, and a test that brings each about (symptom_test.cpp).
 #pragma once
 
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "attempt/verdict.h"
@@ -19,16 +19,8 @@ struct Symptom {
   int weight = 1;
 };
 
-namespace symptoms {
-std::span<const Symptom* const> all();
-}
-
-/// Whether the verdict's words hold this text: cause, diagnostics, warnings, notes of gates.
-bool mentions(const Verdict& v, std::string_view text);
-
-/// Whether peak rates would take less than half of the time, and the launch alone does not bound
-/// it.
-bool far_from_peak(const Verdict& v);
+/// Every row of the table.
+std::span<const Symptom> symptoms();
 
 /// The rows that fit, the most telling first, three at most.
 std::vector<Advice> advice_for(const Verdict& v);
