@@ -11,12 +11,14 @@ LINES = "  run();\n"
 DATA = '{"a", 1},\n'
 
 
-def faults(tmp_path: Path, name: str, text: str) -> list[str]:
+def faults(tmp_path: Path, name: str, text: str, most: int = 0) -> list[str]:
+    """`most`: lines of the product; 0: any."""
     file = tmp_path / name
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    done = subprocess.run([sys.executable, TOOL, "--root", tmp_path], check=False, capture_output=True, text=True)
+    command = [sys.executable, TOOL, "--root", tmp_path, "--most", str(most)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == (1 if done.stdout else 0) and not done.stderr, done.stderr
     return done.stdout.splitlines()
 
@@ -66,3 +68,26 @@ FINE = {
 def test_what_is_data_does_not_count(tmp_path, case):
     assert faults(tmp_path, "src/b.cpp", FINE[case]) == []
     assert faults(tmp_path, "docs/b.cpp", 1000 * LINES) == []
+
+
+def test_a_folder_of_many_files_is_refused(tmp_path):
+    (tmp_path / "src/a").mkdir(parents=True)
+    for i in range(59):
+        (tmp_path / f"src/a/f{i}.cpp").write_text("int x;\n")
+    assert not faults(tmp_path, "src/a/f59.cpp", "int x;\n")
+    assert faults(tmp_path, "src/a/one_more.h", "int y;\n") == ["src/a: 61 files, expected at most 60"]
+
+
+def test_a_large_folder_that_shrank_has_its_figure_lowered(tmp_path):
+    (found,) = faults(tmp_path, "src/check/one.cpp", "int x;\n")
+    assert found.startswith("src/check: 1 files; lower its figure")
+
+
+def test_a_product_that_grows_is_refused_and_its_tests_are_not(tmp_path):
+    code = "int x;\n\n" * 150
+    assert not faults(tmp_path, "src/a/b.cpp", code, most=150)
+    assert not faults(tmp_path, "src/a/b_test.cpp", code, most=150)
+    (found,) = faults(tmp_path, "src/a/c.cpp", "int y;\n", most=150)
+    assert found == "src: 151 lines without tests, expected at most 150"
+    (found,) = faults(tmp_path, "src/a/c.cpp", "int y;\n", most=1000)
+    assert found.startswith("src: 151 lines without tests; lower the figure")
