@@ -183,9 +183,15 @@ Result<Results> assemble(Session& s, bridge::Peer& tracer, const Rewritten& rewr
   out.settled = std::move(checked.settled);
   out.verification = std::move(checked.verification);
   if (options.measure) {
-    TESSERA_TRY(times, timed(s, "measure_module",
-                             [&] { return measure_module(s, tracer, out.settled->plan); }));
-    out.times = std::move(times);
+    auto times =
+        timed(s, "measure_module", [&] { return measure_module(s, tracer, out.settled->plan); });
+    if (!times && !says_time_is_up(times.error())) return error(times.error());
+    if (times) {
+      out.times = std::move(*times);
+    } else {  // the module is decided on and right without its times
+      s.diagnostics.push_back(times.error());
+      s.diagnostics.back().level = Level::warning;
+    }
   }
   // Benchmarks place kernels that lose; what they show is not the module that a user gets.
   if (options.resizes.value_or(options.seconds == 0) && options.effort != "quick" &&

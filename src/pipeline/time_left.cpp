@@ -30,6 +30,10 @@ Options within_total(Options options) {
   return options;
 }
 
+bool says_time_is_up(const Diagnostic& d) {
+  return d.code == "TS0460";
+}
+
 Deadline::Deadline(bridge::Peer& peer, const Options& options) : peer_(peer) {
   if (options.total_seconds > 0) peer_.deadline = end_of(options);
 }

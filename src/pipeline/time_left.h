@@ -11,6 +11,8 @@ double seconds_left(const Options& options);
 /// The options of a run whose total is limited: the search takes no more than that, modules are
 /// timed beside eager alone, and other sizes are not verified.
 Options within_total(Options options);
+/// Whether a peer gave a request up because the total was over (TS0460).
+bool says_time_is_up(const Diagnostic& d);
 /// While it lives, the peer gives up what takes longer than the total.
 class Deadline {
  public:
