@@ -68,8 +68,7 @@ def test_the_command_ends_in_time(tmp_path):
     done = command(tmp_path, "optimize", tmp_path / "small.py", "--total-seconds", 25, "-o", tmp_path / "out")
     assert time.monotonic() - begin < 60  # of a busy machine
     found = json.loads(done.stdout)
-    if done.returncode == 2:
-        assert found["diagnostics"][0]["code"] == "TS0460", found["diagnostics"]
+    if done.returncode != 0:
+        assert "the time was over" in found["message"] or "given up after" in found["message"], found
     else:
-        assert done.returncode == 0, done.stderr
         assert (tmp_path / "out" / "composed.py").exists() and found["report"]["verification"]["ok"]
