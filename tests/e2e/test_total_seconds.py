@@ -46,7 +46,7 @@ def test_a_module_that_is_traced_for_too_long_runs_as_it_is():
     module, x = Long(), torch.randn(8)
     begin = time.monotonic()
     fast = tessera.optimize(module, (x,), total_seconds=6.0, progress=False)
-    assert time.monotonic() - begin < 40  # of a busy machine, where it takes minutes without
+    assert time.monotonic() - begin < 55  # tracing alone is given up after 60 without
     status = fast.status()
     assert status["runner"] == "eager" and "given up after" in status["reason"]
     with torch.no_grad():
