@@ -376,7 +376,7 @@ def test_behind_torch_compile_what_was_not_captured_is_in_the_status():
 
 
 def test_tracing_has_a_bound(monkeypatch):
-    from tessera.tracing import held
+    from tessera.tracing import bounded
 
     class Unrolled(Base):
         def forward(self, x):
@@ -385,7 +385,7 @@ def test_tracing_has_a_bound(monkeypatch):
             return x
 
     said = []
-    monkeypatch.setattr(held, "TRACE_SECONDS", 1.0)
+    monkeypatch.setattr(bounded, "TRACE_SECONDS", 1.0)
     m = Unrolled()
     fast = tessera.optimize(m, inputs(0), progress=lambda event: said.append(event["message"]))
     status = fast.status()
