@@ -25,7 +25,7 @@ from tessera.running.guards import Events
 from tessera.running.result_objects import tensors_of
 from tessera.running.standing import Standing
 from tessera.tracing.argument_copies import copies_of_all
-from tessera.tracing.bounded import TimeIsUp, Total, within
+from tessera.tracing.bounded import TimeIsUp, Total, time_is_up, within
 from tessera.tracing.python_state import module_fails, random_numbers, silent, undone
 
 _CALLS = 2  # that are compared with eager's: what Dynamo loses is missed in the second
@@ -152,9 +152,7 @@ def optimize_in_parts(
             raises=TimeIsUp,
         )
     except TimeIsUp:
-        up = fail(
-            "TS0460", "tune.time_is_up", f"the {total.seconds:g} s were over while the module was captured in parts"
-        )
+        up = time_is_up(f"the {total.seconds:g} s were over while the module was captured in parts")
         return as_it_is(module, up, options, progress)
 
 

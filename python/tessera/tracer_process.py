@@ -13,7 +13,7 @@ from tessera.judging.compile_time import Compile
 from tessera.judging.settling import Settler
 from tessera.running import extension, fast_guard, kernelbench_export
 from tessera.tracing import resizes
-from tessera.tracing.bounded import TRACE_SECONDS, TimeIsUp, within
+from tessera.tracing.bounded import TRACE_SECONDS, TimeIsUp, time_is_up, within
 from tessera.tracing.circumstances import circumstances
 from tessera.tracing.held import Held, hold
 from tessera.tracing.loading import load_problem
@@ -176,9 +176,7 @@ def _limited(method: str, answer: Callable[[dict], dict]) -> Callable[[dict], di
         try:
             return within(float(params["limit"]), lambda: answer(params), raises=TimeIsUp)
         except TimeIsUp:
-            raise fail(
-                "TS0460", "tune.time_is_up", f"the time was over during `{method}`", data={"method": method}
-            ) from None
+            raise time_is_up(f"the time was over during `{method}`", method=method) from None
 
     return in_time
 

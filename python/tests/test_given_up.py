@@ -58,3 +58,11 @@ def test_inductor_is_given_up_and_eager_stays():
     rows = {r["runner"]: r for r in settler.prepare(["eager", "inductor"], Compile(seconds=0.3, ends=True))}
     assert "given up after 0 s" in rows["inductor"]["reason"] and rows["inductor"]["no_time"]
     assert rows["eager"]["reason"] == "" and rows["eager"]["call_ms"] > 0
+
+
+def test_what_was_given_up_has_taken_all_the_seconds():
+    budget = Compile(seconds=0.2, ends=True)
+    assert budget.refuses() == "" and "given up" in budget.run(lambda: time.sleep(60))
+    budget.took(0.0)
+    assert budget.refuses() != ""
+    assert Compile(seconds=60.0, ends=True).run(lambda: None) == ""

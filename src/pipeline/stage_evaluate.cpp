@@ -94,12 +94,11 @@ Result<double> search(Session& s, std::vector<Realized> realized,
                                       },
                                   .wait = [&](double seconds) { s.tools.evaluator->wait(seconds); },
                                   .ending = [&] { s.tools.evaluator->end_builds(); }});
-  double unspent = s.options.seconds - s.options.spent - clock.now();
+  const double unspent = s.options.seconds - s.options.spent - clock.now();
   TESSERA_CHECK(searches.end());
   keep_what_was_found(s);
-  unspent = std::max(s.baseline.kept_seconds, unspent);
-  return std::min(unspent,
-                  seconds_left(s.options) - reserved_seconds(s.options, s.baseline.eager_ms));
+  return std::min(std::max(s.baseline.kept_seconds, unspent),
+                  left_for_search(s.options, s.baseline.eager_ms));
 }
 
 }  // namespace tessera::pipeline

@@ -304,8 +304,7 @@ Result<Baseline> prepare_baseline(Session& s, bridge::Peer& tracer) {
       out.rest_seconds = rest_seconds(w.seconds);
       const double gain = ways.front().reason.empty() ? ways.front().back_ms / w.back_ms : 1;
       const double search =
-          std::min(s.options.seconds - s.options.spent,
-                   seconds_left(s.options) - reserved_seconds(s.options, out.eager_ms));
+          std::min(s.options.seconds - s.options.spent, left_for_search(s.options, out.eager_ms));
       out.kept_seconds = kept_seconds(out.rest_seconds, search, gain);
     }
   }

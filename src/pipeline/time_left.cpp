@@ -54,12 +54,15 @@ double reserved_seconds(const Options& options, double eager_ms) {
   return std::min(most * left, least + share * left + calls * eager_ms / 1e3);
 }
 
+double left_for_search(const Options& options, double eager_ms) {
+  if (options.total_seconds <= 0) return std::numeric_limits<double>::infinity();
+  return seconds_left(options) - reserved_seconds(options, eager_ms);
+}
+
 double search_seconds(const Session& s) {
   if (s.options.seconds <= 0) return 0;
-  double left = s.options.seconds - s.options.spent;
-  if (s.options.total_seconds > 0)
-    left =
-        std::min(left, seconds_left(s.options) - reserved_seconds(s.options, s.baseline.eager_ms));
+  const double left = std::min(s.options.seconds - s.options.spent,
+                               left_for_search(s.options, s.baseline.eager_ms));
   return std::max(1.0, left - s.baseline.kept_seconds);
 }
 

@@ -31,6 +31,8 @@ Json compile_limit(const Options& options);
 /// What deciding, verifying and measuring may take when the search is over, in seconds: a hundred
 /// calls of the module in eager, which takes `eager_ms`, and a tenth of what is left.
 double reserved_seconds(const Options& options, double eager_ms);
+/// What is left of the total without that; infinite where there is no total.
+double left_for_search(const Options& options, double eager_ms);
 /// What the search may take of the seconds that it asks for (0: no limit), with as many kept for
 /// Inductor as the baseline says. 0: no limit.
 double search_seconds(const Session& s);

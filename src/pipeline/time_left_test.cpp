@@ -41,6 +41,7 @@ TEST(TimeLeft, ATotalBoundsWhatIsAskedFor) {
 TEST(TimeLeft, TheSearchLeavesTimeForWhatFollows) {
   const Context nobody;
   const Options none;
+  EXPECT_TRUE(std::isinf(left_for_search(none, 40)));
   EXPECT_EQ(search_seconds(Session{.options = none, .context = nobody}), 0);
 
   const Options total = within_total(begun(30, 5));

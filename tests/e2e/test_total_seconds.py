@@ -56,10 +56,12 @@ def test_a_module_that_is_traced_for_too_long_runs_as_it_is():
 @pytest.mark.parametrize("module", [Block(), InParts()])
 def test_what_there_is_in_time_is_right(module):
     module, x = module.eval(), torch.randn(64, 32)
+    begin = time.monotonic()
     fast = tessera.optimize(module, (x,), total_seconds=20.0, progress=False)
+    assert time.monotonic() - begin < 50  # of a busy machine
     with torch.no_grad():
         torch.testing.assert_close(fast(x), module(x))
-    assert fast.status()["runner"] in ("kernels", "eager", "inductor", "parts")
+    assert fast.status()["calls"] == 1
 
 
 def test_the_command_ends_in_time(tmp_path):

@@ -34,5 +34,6 @@ class Compile:
         try:
             within(max(self.seconds, 0.01), work)
         except OutOfTime:
-            return f"torch.compile was given up after {self.seconds:.0f} s"
+            reason, self.seconds = f"torch.compile was given up after {self.seconds:.0f} s", 0.0
+            return reason
         return ""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tessera.common.errors import Error
+from tessera.common.errors import Error, fail
 
 T = TypeVar("T")
 
@@ -52,6 +52,16 @@ class Total:
         """Whether an error says that there was no more time."""
         data = e.diagnostic.get("data") or {}
         return bool(self.seconds) and (e.diagnostic["code"] == "TS0460" or bool(data.get("out_of_time")))
+
+
+def time_is_up(text: str, **data) -> Error:
+    return fail(
+        "TS0460",
+        "tune.time_is_up",
+        text,
+        helps=["give more total seconds: kernels that were found are kept, and the same call goes on from them"],
+        data=data,
+    )
 
 
 def within(
