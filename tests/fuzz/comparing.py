@@ -21,7 +21,7 @@ _WHERE = {"x": "argument", "p": "parameter", "b": "buffer", "r": "result"}
 
 
 def differences(eager: Seen, other: Seen, tolerated: Callable | None = None) -> list[Difference]:
-    """`tolerated(name, eager's, other's)`: whether a difference in value is within the budget; None: bit for bit."""
+    """`tolerated(name, eager's, other's)`: by element, whether a difference in value is within the budget; None: bit for bit."""
     if eager.structure != other.structure or eager.live.keys() != other.live.keys():
         return [
             Difference(
@@ -46,8 +46,9 @@ def differences(eager: Seen, other: Seen, tolerated: Callable | None = None) -> 
             if type(le).__name__ != type(lo).__name__:
                 differs("type", type(le).__name__, type(lo).__name__)
             symptom = unequal(e, o)
-            if symptom and not (tolerated and tolerated(name, e, o)):
-                differs(symptom, _short(e, o), _short(o, e))
+            near = tolerated(name, e, o) if symptom and tolerated else torch.tensor(False)
+            if symptom and not near.all():
+                differs(symptom, _short(e, o, ~near), _short(o, e, ~near))
     for name, e in eager.plain.items():
         if type(e) is not type(other.plain[name]) or repr(e) != repr(other.plain[name]):
             found.append(Difference("value", "result", f"{name}: eager {e!r}, got {other.plain[name]!r}"))
@@ -72,12 +73,15 @@ def unequal(e: torch.Tensor, o: torch.Tensor) -> str:
     return ""
 
 
-def _short(t: torch.Tensor, other: torch.Tensor) -> str:
+def _short(t: torch.Tensor, other: torch.Tensor, outside: torch.Tensor) -> str:
+    """Of the elements `outside` the budget the first ones that differ."""
+    dtype = t.dtype
     t, other = (x.double() if x.is_floating_point() else x for x in (t, other))
-    wrong = ((t != other) & ~((t != t) & (other != other))).flatten()
-    if not wrong.any():
-        wrong = (t.signbit() != other.signbit()).flatten()
-    return f"{t.flatten()[wrong][:3].tolist()} at {wrong.nonzero().flatten()[:3].tolist()} of {list(t.shape)} {t.dtype}"
+    differ = (t != other) & ~((t != t) & (other != other))
+    if not (differ & outside).any():
+        differ = t.signbit() != other.signbit()
+    wrong = (differ & outside).flatten()
+    return f"{t.flatten()[wrong][:3].tolist()} at {wrong.nonzero().flatten()[:3].tolist()} of {list(t.shape)} {dtype}"
 
 
 # Who is whom, and whose elements lie where

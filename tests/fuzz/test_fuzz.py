@@ -14,13 +14,15 @@ sys.path[:0] = [str(Path(__file__).resolve().parent)]
 
 import road  # noqa: E402
 from behind import Behind, BehindCampaign  # noqa: E402
+from budget import Budget, Noise  # noqa: E402
 from campaign import Campaign  # noqa: E402
-from comparing import runs  # noqa: E402
+from comparing import differences, runs  # noqa: E402
 from generator import generate  # noqa: E402
 from kept import kept  # noqa: E402
 from placing import KernelCampaign  # noqa: E402
 from program import Program  # noqa: E402
 from trial import Twin, alone, staged, twin  # noqa: E402
+from twin import Seen  # noqa: E402
 
 EVERYTHING = bool(os.environ.get("TESSERA_TEST_ALL"))
 COUNT, MINUTES = (20000, 55) if EVERYTHING else (96, 2)
@@ -152,6 +154,30 @@ def test_the_sign_of_a_zero_among_zeros_of_both_is_free(step, seen):
     p = _program([["v0", step, ["x0"]], ["v1", "torch.max({0}, 1)[0]", ["v0"]]], ["v1"])
     failure = alone(p, lambda m, a: Rewritten(m, a, lambda m, args, out: (torch.where(out[0] == 0, -out[0], out[0]),)))
     assert bool(failure) is seen
+
+
+def test_the_noise_of_a_budget_goes_where_the_tensors_are():
+    given = torch.empty(2, 3, device="meta")
+    with Noise(0, [given]):  # under which no default device is in force
+        assert (given @ given.T).relu().device.type == "meta"
+
+
+def test_a_budget_whose_noise_does_not_run_is_no_budget(monkeypatch):
+    def broken(self, func, types, args=(), kwargs=None):
+        raise RuntimeError("no noise")
+
+    monkeypatch.setattr(Noise, "__torch_dispatch__", broken)
+    p = _program([["v0", "{0} * 1", ["x0"]]], ["v0"])
+    t = torch.ones(4)
+    with pytest.raises(RuntimeError, match="no noise"):
+        Budget(p, [(0, None)]).tolerated("r0", t, t + 1)
+
+
+def test_a_difference_names_what_is_outside_of_the_budget():
+    t = torch.tensor([1.0, 2.0, 3.0])
+    eager, other = (Seen({"r0": x}, {"r0": x}, {}, None) for x in (t, t + torch.tensor([0.0, 1e-6, 1.0])))
+    (found,) = differences(eager, other, lambda _name, e, o: (e - o).abs() < 1e-3)
+    assert found.text.startswith("r0: eager [3.0] at [2]") and "got [4.0]" in found.text
 
 
 def test_a_failure_is_made_small():
