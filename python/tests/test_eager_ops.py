@@ -48,6 +48,31 @@ def test_what_follows_from_a_layout(op):
             assert torch.equal(got, want)
 
 
+SCATTERS = {
+    "select": lambda x: torch.select_scatter(x, x[0] * 2, 0, 1),
+    "slice": lambda x: torch.slice_scatter(x, x[1:] * 2, 0, 1),
+    "diagonal": lambda x: torch.diagonal_scatter(x, x[0] * 2),
+}
+GIVEN = {
+    "contiguous": torch.randn(6, 6),
+    "transposed": torch.randn(6, 6).T,
+    "stepped": torch.randn(6, 12)[:, ::2],
+    "expanded": torch.randn(1, 6).expand(6, 6),
+    "overlapping": torch.randn(11).unfold(0, 6, 1),
+}
+
+
+@pytest.mark.parametrize("given", GIVEN)
+@pytest.mark.parametrize("op", SCATTERS)
+def test_what_is_scattered_into_is_copied_as_eager_copies_it(op, given):
+    m, x = graph_tools.module(lambda self, x: SCATTERS[op](x).T * 2), GIVEN[given]
+    with torch.no_grad():
+        held, ours = composed(m, x)
+        scattered = next(v for v in held.graph["values"] if v["name"].endswith("_scatter"))
+        assert scattered["strides"] == list(SCATTERS[op](x).stride())
+        assert torch.equal(ours(x), m(x)) and ours(x).stride() == m(x).stride()
+
+
 def test_a_result_is_laid_out_as_the_modules():
     """PyTorch's fake tensors say otherwise."""
     m = graph_tools.module(lambda self, x: F.batch_norm(x, None, None, None, None, True))

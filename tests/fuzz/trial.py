@@ -47,9 +47,9 @@ def name_of(r: int, change: dict | None) -> str:
 
 
 def refused(error: Exception) -> Failure:
-    """By a diagnostic; anything else that the road raises is a fault."""
+    """By a diagnostic; anything else that the road raises is a fault, also where the engine passes it on (TS0901)."""
     text = str(error)[:600]
-    if not isinstance(error, Error):
+    if not isinstance(error, Error) or error.diagnostic["code"] == "TS0901":
         return Failure(
             "crash",
             type(error).__name__,

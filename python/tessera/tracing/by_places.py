@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import torch
 from torch import fx
 
@@ -43,13 +41,3 @@ def _copies_into(copy: fx.Node, source: fx.Node) -> bool:
     """Whether a copy's result looks at the memory of `source`."""
     mine, other = (n.meta["val"].untyped_storage()._cdata for n in (copy, source))
     return isinstance(copy.args[1], fx.Node) and mine == other
-
-
-def may_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether elements may share memory: some dim's steps are no longer than what the shorter ones reach."""
-    reach = 0
-    for stride, extent in sorted((abs(st), ex) for st, ex in zip(strides, shape, strict=True) if ex > 1):
-        if stride <= reach:
-            return True
-        reach += stride * (extent - 1)
-    return False

@@ -47,6 +47,15 @@ def _batch_norm(fake: FakeTensorMode, func, x, weight, bias, mean, var, *how):
         return (*aten._native_batch_norm_legit.default(x, weight, bias, *state, *how), *state)
 
 
+def _scatter(fake: FakeTensorMode, func, x, *_args, **_kwargs):
+    """As a view of a copy of the memory, but for what is expanded: that is copied by elements (ATen's clone_preserve_strides)."""
+    with fake:
+        if any(n > 1 and stride == 0 for n, stride in zip(x.shape, x.stride(), strict=True)):
+            return torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        whole = torch.empty(x.untyped_storage().nbytes() // x.itemsize, dtype=x.dtype, device=x.device)
+        return whole.as_strided(x.shape, x.stride(), x.storage_offset())
+
+
 _of_bools = {aten.logical_and.default, aten.logical_or.default, aten.logical_xor.default}
 _of_numbers = (
     *(aten.floor_divide.default, aten.div.Tensor_mode, aten.copysign.Tensor),
@@ -55,6 +64,8 @@ _of_numbers = (
 _right = {
     **dict.fromkeys((*_of_bools, *_of_numbers), _elementwise),
     aten.zero.default: _like,
+    **dict.fromkeys((aten.select_scatter.default, aten.slice_scatter.default), _scatter),
+    **dict.fromkeys((aten.diagonal_scatter.default, aten.as_strided_scatter.default), _scatter),
     aten.linalg_vector_norm.default: _norm,
     aten._native_batch_norm_legit_functional.default: _batch_norm,
 }
@@ -89,18 +100,19 @@ _otherwise = {aten.expand.default: _expand, aten.channel_shuffle.default: _chann
 @contextlib.contextmanager
 def put_right() -> Iterator[None]:
     table = fake_impls.op_implementations_dict
-    mine = {op: f for op, f in _right.items() if op not in table}
-    decomposed = {op: decomposition_table.pop(op) for op in mine if op in decomposition_table}
+    theirs = {op: table[op] for op in _right if op in table}
+    decomposed = {op: decomposition_table.pop(op) for op in _right if op in decomposition_table}
     apart = {op: op.py_kernels.pop(DispatchKey.Autograd) for op in _whole if DispatchKey.Autograd in op.py_kernels}
     for op, kernel in _otherwise.items():
         op.py_kernels[DispatchKey.Autograd] = kernel
     _forget(apart)
-    table.update(mine)
+    table.update(_right)
     try:
         yield
     finally:
-        for op in mine:
+        for op in _right:
             del table[op]
+        table.update(theirs)
         decomposition_table.update(decomposed)
         for op, taken_apart in apart.items():
             op.py_kernels[DispatchKey.Autograd] = taken_apart

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import torch
 
 from tessera.common.errors import fail
-from tessera.common.laid import is_strided
-from tessera.tracing.by_places import may_overlap
+from tessera.common.laid import is_strided, overlaps_itself
 
 
 class Laid(NamedTuple):
@@ -56,7 +55,7 @@ def as_laid(graph: dict, results: list[Laid | None]) -> None:
         if (
             row is None
             and list(now.strides) != values[graph["outputs"][i]]["strides"]
-            and may_overlap(now.shape, now.strides)
+            and overlaps_itself(now.shape, now.strides)
         ):
             raise fail(
                 "TS0202",
