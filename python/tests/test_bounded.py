@@ -44,6 +44,30 @@ for wait in (
         pass
 assert time.monotonic() - begin < 10, time.monotonic() - begin
 
+# What swallows the exception is ended again at once; what handles it is not interrupted.
+def swallows():
+    for _ in range(3):
+        try:
+            for_seconds(30.0)
+        except OutOfTime:
+            pass
+
+def cleans_up():
+    try:
+        for_seconds(30.0)
+    except OutOfTime:
+        for_seconds(0.4)
+        cleaned.append(True)
+        raise
+
+cleaned, begin = [], time.monotonic()
+for work in (swallows, cleans_up):
+    try:
+        within(0.1, work)
+    except OutOfTime:
+        pass
+assert cleaned and time.monotonic() - begin < 4, (cleaned, time.monotonic() - begin)
+
 # The time of the whole ends the part, which does not take it for its own.
 try:
     within(0.1, lambda: outcome(20.0, 10.0), raises=TimeIsUp)

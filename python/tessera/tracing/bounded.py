@@ -7,6 +7,7 @@ import math
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -17,7 +18,8 @@ T = TypeVar("T")
 
 TRACE_SECONDS = 60.0
 SAID_EVERY = 5.0  # seconds
-_again = 5.0  # seconds: after which an exception that some code of torch's swallowed is raised once more
+_again = 5.0  # seconds: after which an exception that some code of torch's kept to itself is raised once more
+_LOOK_EVERY = 0.05  # seconds: whether it was swallowed
 _raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
 _wakes = getattr(signal, "SIGURG", None)  # a signal that does nothing by default
 
@@ -88,6 +90,7 @@ class _Bound:
     begin: float = field(default_factory=time.monotonic)
     over: threading.Event = field(default_factory=threading.Event)
     due: bool = False  # the exception is to be raised
+    raised: weakref.ref | None = None  # the exception; gone once nothing handles it any more
     ended: bool = False  # nothing is raised any more
 
     def watched(self, end: Callable[[], None]) -> threading.Thread:
@@ -100,10 +103,17 @@ class _Bound:
                     continue
                 self.due = True
                 end()
-                if self.over.wait(_again):
-                    return
+                self._wait_until_swallowed()
 
         return threading.Thread(target=watch, daemon=True)
+
+    def _wait_until_swallowed(self) -> None:
+        """What still unwinds, with its clean-up, is not interrupted: then the exception is alive."""
+        until = time.monotonic() + _again
+        while time.monotonic() < until and not self.over.wait(_LOOK_EVERY):
+            if self.raised is not None and self.raised() is None:
+                break
+        self.raised = None
 
 
 _bounds: list[_Bound] = []  # of the main thread, outermost first
@@ -114,7 +124,12 @@ def _on_signal(number: int, frame: object) -> None:
     for bound in _bounds:
         if bound.due and not bound.ended:
             bound.due = False
-            raise bound.raises
+            error = bound.raises()
+            bound.raised = weakref.ref(error)
+            try:
+                raise error
+            finally:
+                del error  # else its traceback keeps it alive
 
 
 def _by_signal(bound: _Bound, work: Callable[[], T]) -> T:
