@@ -46,10 +46,21 @@ def name_of(r: int, change: dict | None) -> str:
     return change["kind"] if change else "later call" if r else "first call"
 
 
+_SLIPS = (AttributeError, KeyError, IndexError, TypeError, AssertionError)
+
+
+def _slipped(error: BaseException | None) -> bool:
+    """Whether code of the package raised it, and no diagnostic."""
+    if not isinstance(error, _SLIPS) or isinstance(error, Error):
+        return False
+    return "/tessera/" in traceback.extract_tb(error.__traceback__)[-1].filename
+
+
 def refused(error: Exception) -> Failure:
-    """By a diagnostic; anything else that the road raises is a fault, also where the engine passes it on (TS0901)."""
+    """By a diagnostic; anything else that the road raises is a fault, also where the engine passes it on (TS0901), or where the
+    tracer takes an error of its own for one of torch.export's."""
     text = str(error)[:600]
-    if not isinstance(error, Error) or error.diagnostic["code"] == "TS0901":
+    if not isinstance(error, Error) or error.diagnostic["code"] == "TS0901" or _slipped(error.__cause__):
         return Failure(
             "crash",
             type(error).__name__,

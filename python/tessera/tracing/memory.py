@@ -281,7 +281,7 @@ def _offsets(graph: fx.Graph, written: set[int]) -> dict[str, int]:
         by_strides = node.target in BY_STRIDES
         if not by_strides and node.target is not torch.ops.aten.view_as_complex.default:
             continue
-        *_, source = _path(node)
+        *_, source = (n for n in _path(node) if _is_strided(n))
         if by_strides:
             refuse_elsewhere(node, source, source.op == "placeholder" and _storage(source) in written)
         if source.op != "placeholder":
